@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -11,13 +12,19 @@ import polars as pl
 import pytest
 
 from certsynth import release
-from certsynth.algorithm.adaptive.choice import candidate_pairs, choose_layers, measure_scores, noisy_dependence
+from certsynth.algorithm.adaptive.choice import (
+    _sizes,
+    candidate_pairs,
+    choose_layers,
+    measure_scores,
+    noisy_dependence,
+)
 from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.method import MIN_ADAPTIVE_PAIRS, method_for
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.settings import Settings
-from certsynth.domain import Schema
+from certsynth.domain import Category, Groups, Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.samplers import NoisyIntegers
 from certsynth.mechanisms.scalars import NoisyScalars
@@ -175,3 +182,49 @@ OTHERS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("asked", OTHERS, ids=str)
 def test_options_of_other_methods_are_no_reason_for_the_adaptive_one(asked):
     assert method_for(cube(20), checked(ReleaseOptions, {"epsilon": 1} | asked)).name != "adaptive"
+
+
+MANY_LABELS = Schema(
+    (
+        Category("unit", values=tuple(map(str, range(120)))),
+        Category("kind", values=tuple(map(str, range(6)))),
+        cube(1).columns[0],
+    )
+)
+
+
+def units(rows: int) -> list[np.ndarray]:
+    """The kind of a unit is a function of it that neighbouring units do not share."""
+    rng = np.random.default_rng(1)
+    unit = rng.integers(120, size=rows)
+    return [unit, unit * 7 % 6, rng.random(rows)]
+
+
+def sizes_measured(rows: int) -> dict[tuple[int, ...], tuple[int | None, int | None, int]]:
+    """The groups of each measured pair, and how many of them the first column has."""
+    settings = adaptive(MANY_LABELS, epsilon=1, neighbours="add-remove")
+    source = in_memory(units(rows))
+    singles, scores = measure_scores(MANY_LABELS, settings, source, noise=SeededNoise(1))
+    layers = chosen(MANY_LABELS, settings, singles, scores)
+    made = measure_layers(source, MANY_LABELS, layers, noise=SeededNoise(2), made=[singles])
+    for fine, coarse in itertools.pairwise(m.marginals.cells for m in made):
+        for a, b in zip(fine, coarse, strict=True):  # later layers merge the cells of earlier ones
+            assert isinstance(a, Groups)
+            assert isinstance(b, Groups)
+            assert set(b.starts) <= set(a.starts)
+            assert len({*zip(a.group_of_label, b.group_of_label, strict=True)}) == a.off_line
+    return {
+        pair: (layer.resolution, layer.label_groups, m.marginals.cells[0].size)
+        for layer, m in zip(layers[1:], made[1:], strict=True)
+        for pair in layer.subsets
+    }
+
+
+def test_many_labels_are_measured_apart_where_they_have_rows_enough() -> None:
+    assert sizes_measured(200_000)[0, 1] == (24, 1024, 120)
+    assert sizes_measured(200).get((0, 1), (24, 48, 48))[1:] == (48, 48)
+
+
+def test_the_choice_of_few_labels_has_no_size_for_many() -> None:
+    assert [size.labels for size in _sizes(cube(3))] == [48, 48, 48]
+    assert [size.labels for size in _sizes(MANY_LABELS)] == [1024, 48, 48, 48]

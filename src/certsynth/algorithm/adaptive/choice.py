@@ -7,18 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from certsynth.algorithm.adaptive.allocation import LossModel, allocate, noise_levels
-from certsynth.algorithm.adaptive.scores import (
-    MAX_LABEL_GROUPS,
-    cells_at,
-    expected_counts,
-    references,
-    scored_tables,
-)
+from certsynth.algorithm.adaptive.allocation import CellSize, LossModel, allocate, noise_levels
+from certsynth.algorithm.adaptive.scores import columns_at, references, scored_tables
 from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.settings import Settings
 from certsynth.base.arrays import Floats
-from certsynth.domain import Schema
+from certsynth.domain import Category, Schema
 from certsynth.mechanisms import FullMeasurement, Neighbours, Sensitivity, Unit, strategy_named
 from certsynth.mechanisms.dependence import excess_rows, measure_dependence
 from certsynth.mechanisms.samplers import Noise, calibrated_scale, standard_deviation
@@ -45,8 +39,8 @@ FALSE_PAIRS = 12
 """Expected number of pairs, at most, that noise alone makes seem dependent in ε. There the noise of a score is about
 as likely to be large as small: pairs above the largest noise are dependent, and all others would be guesses."""
 
-RESOLUTIONS = (24, 12, 6)
-"""Groups of a line among which each pair has its own number, finest first."""
+SIZES = (CellSize(24, 1024), CellSize(24, 48), CellSize(12, 48), CellSize(6, 48))
+"""Sizes of cells among which each pair has its own. Each comes after those that divide its cells."""
 
 
 def candidate_pairs(settings: Settings) -> tuple[Subset, ...]:
@@ -105,26 +99,33 @@ def choose_layers(
     This is a function of noisy numbers and the settings alone, so anybody can repeat it.
     """
     pairs, budget = candidate_pairs(settings), settings.measurement_budget.share(1 - single_share(settings))
-    cells = {resolution: cells_at(schema, singles, resolution) for resolution in RESOLUTIONS}
-    expected = {resolution: expected_counts(singles, own) for resolution, own in cells.items()}
+    columns = {size: columns_at(schema, singles, size) for size in _sizes(schema)}
     gaussian, moves = budget.unit is Unit.RHO, 2 if settings.neighbours is Neighbours.REPLACE_ONE else 1
     least = standard_deviation(calibrated_scale(Sensitivity(moves, moves), budget), budget.unit)
     levels = noise_levels(least, len(pairs), gaussian=gaussian)
-    model = LossModel.of(pairs, dependence, cells, expected, levels, noise_loss_factor=NOISE_LOSS_FACTORS[budget.unit])
+    model = LossModel.of(pairs, dependence, columns, levels, noise_loss_factor=NOISE_LOSS_FACTORS[budget.unit])
     chosen = allocate(pairs, model, gaussian=gaussian, always=lambda pair: settings.target in pair)
     plain = strategy_named("identity", neighbours=settings.neighbours)
     power = 2 if gaussian else 1
     whole = sum(pair.weight**power for pair in chosen)
     layers = [_single_columns(settings)]
-    for resolution in RESOLUTIONS:
-        own = [pair for pair in chosen if pair.resolution == resolution]
+    for size in SIZES:
+        own = [pair for pair in chosen if pair.size == size]
         if own:
             share = Fraction(sum(pair.weight**power for pair in own), whole)
             subsets, weights = tuple(pair.subset for pair in own), tuple(pair.weight for pair in own)
-            layers.append(
-                LayerSpec(subsets, "groups", resolution, plain, budget.share(share), weights, MAX_LABEL_GROUPS)
-            )
+            layers.append(LayerSpec(subsets, "groups", size.line, plain, budget.share(share), weights, size.labels))
     return tuple(layers)
+
+
+def _sizes(schema: Schema) -> list[CellSize]:
+    """The sizes that differ for this schema: with few labels in every column, nothing is gained by allowing more."""
+    most = max((len(column.labels) for column in schema if isinstance(column, Category)), default=0)
+    return [size for n, size in enumerate(SIZES) if n == len(SIZES) - 1 or _differs(size, SIZES[n + 1], most)]
+
+
+def _differs(size: CellSize, coarser: CellSize, labels: int) -> bool:
+    return size.line != coarser.line or labels > coarser.labels
 
 
 def as_design(settings: Settings, layers: tuple[LayerSpec, ...]) -> Design:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from certsynth.algorithm.adaptive.allocation import CellSize, ColumnCells
 from certsynth.algorithm.layers import group_cells
 from certsynth.base.arrays import Floats, sum_by_group
 from certsynth.domain import Cells, Schema
@@ -18,15 +19,15 @@ from certsynth.queries import Marginals
 from certsynth.queries.grouping import most_groups
 from certsynth.queries.marginals import Subset
 
-SCORE_GROUPS, MAX_LABEL_GROUPS = 16, 48
-"""Groups of a line in which pairs are scored, and the most groups of labels in which they are scored and measured."""
+SCORE_SIZE = CellSize(line=16, labels=48)
+"""The size of the cells in which pairs are scored."""
 
 
-def cells_at(schema: Schema, singles: FullMeasurement, resolution: int) -> tuple[Cells, ...]:
-    """Groups of each column's values by their noisy counts: at most `resolution` on a line."""
+def cells_at(schema: Schema, singles: FullMeasurement, size: CellSize) -> tuple[Cells, ...]:
+    """Groups of each column's values by their noisy counts."""
     noisy, _ = singles.estimate()
     return tuple(
-        group_cells(column, points, points, counts, most_groups(column, line=resolution, labels=MAX_LABEL_GROUPS))
+        group_cells(column, points, points, counts, most_groups(column, line=size.line, labels=size.labels))
         for column, points, counts in zip(schema, singles.marginals.cells, noisy, strict=True)
     )
 
@@ -40,8 +41,23 @@ def expected_counts(singles: FullMeasurement, cells: Sequence[Cells]) -> list[Fl
     ]
 
 
+def columns_at(schema: Schema, singles: FullMeasurement, size: CellSize) -> list[ColumnCells]:
+    """The groups of each column with what is expected in them, given noisy counts of single columns."""
+    cells = cells_at(schema, singles, size)
+    points = singles.marginals.cells
+    found = []
+    for known, own, values, counts in zip(
+        points, cells, expected_counts(singles, points), expected_counts(singles, cells), strict=True
+    ):
+        commonest = np.zeros(own.size)
+        np.maximum.at(commonest, coarse_codes(known, own), values)
+        merged = 0.0 if len(own.places) else 1 - commonest.sum() / max(values.sum(), 1.0)
+        found.append(ColumnCells(own, counts, max(merged, 0.0)))
+    return found
+
+
 def scored_tables(schema: Schema, singles: FullMeasurement, pairs: tuple[Subset, ...]) -> Marginals:
-    return Marginals(cells=cells_at(schema, singles, SCORE_GROUPS), subsets=pairs)
+    return Marginals(cells=cells_at(schema, singles, SCORE_SIZE), subsets=pairs)
 
 
 def references(singles: FullMeasurement, tables: Marginals) -> list[Reference]:
