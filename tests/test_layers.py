@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from certsynth import Release, plan, release
+from certsynth.algorithm.adaptive.allocation import CellSize
 from certsynth.algorithm.adaptive.scores import cells_at
 from certsynth.algorithm.layers import LayerSpec, max_label_groups, measure_layers
 from certsynth.algorithm.sample import sample
@@ -499,7 +500,7 @@ def test_lines_that_are_counted_below_runs_have_twice_as_many_groups(method):
     made: Sequence[Any]
     if method == "adaptive":
         (singles,) = measured(rows, schema, NoNoise(), sparsity=1)
-        cells = cells_at(schema, singles, 6)
+        cells = cells_at(schema, singles, CellSize(line=6, labels=48))
     else:
         made = measured(rows, schema, NoNoise(), resolution=6)
         cells = made[-1].marginals.cells

@@ -42,7 +42,7 @@ def objective(model: LossModel, chosen: list[MeasuredPair], *, gaussian: bool) -
     measured = {pair.subset: pair for pair in chosen}
     total = 0.0
     for p, subset in enumerate(PAIRS):
-        loss = model.dependence[p]
+        loss = model.left_out[p]
         if subset in measured:
             pair = measured[subset]
             s = model.sizes.index(pair.size)
@@ -165,3 +165,16 @@ def test_rows_of_labels_below_the_threshold_are_not_read() -> None:
     (some,) = spread.unread(np.array([20.0]), 10)
     threshold = 20 / math.sqrt(2) * 1.3267246652422002  # the x with x·exp(x) = 5
     assert some == pytest.approx((10 + threshold + threshold) / 1_040)
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_a_pair_whose_dependence_is_inside_groups_of_labels_is_measured_label_by_label(gaussian):
+    """Scores are of merged labels, and see no more of this pair than of the others."""
+    model = random_model(5, gaussian=gaussian, least=0.02)
+    merged = np.zeros((len(SIZES), len(PAIRS)))
+    merged[1:, 3] = 0.3
+    noise = np.broadcast_to(model.levels[:, None], model.noise.shape)
+    model = dataclasses.replace(model, dependence=np.full(len(PAIRS), 0.02), noise=noise, merged=merged)
+    chosen = {pair.subset: pair for pair in allocate(PAIRS, model, gaussian=gaussian, always=lambda pair: False)}
+    assert chosen[PAIRS[3]].size == SIZES[0]
+    assert len(chosen) < len(PAIRS)

@@ -126,8 +126,8 @@ class ColumnCells:
 class LossModel:
     """Expected losses of all pairs: by size of cells, noise level, and pair.
 
-    `dependence` is the loss of a pair that is not measured, and `merged` the part of the loss that stays in cells of
-    that size whatever the noise.
+    `dependence` is that of scores, and `merged` the part of the loss that stays in cells of that size whatever the
+    noise.
     """
 
     dependence: Floats
@@ -169,6 +169,12 @@ class LossModel:
                     merged[s, p] = math.inf
         return cls(dependence, tuple(columns), levels, noise, merged)
 
+    @property
+    def left_out(self) -> Floats:
+        """The expected loss of each pair if it is not measured. Scores see nothing inside groups of labels."""
+        found: Floats = self.dependence + self.merged[-1]
+        return found
+
     def losses(self, deviations: Floats, pairs: Ints) -> tuple[Floats, Ints]:
         """The expected loss of each of these pairs at its noise level, with the best size of cells, whose index comes
         second.
@@ -204,10 +210,11 @@ def allocate(
     costs = np.maximum(model.losses(middle, np.arange(count))[0], 1e-12)
     loss_power = GAUSSIAN_LOSS_POWER if gaussian else LOSS_POWER
     weight_power = GAUSSIAN_WEIGHT_POWER if gaussian else WEIGHT_POWER
-    merit = model.dependence**loss_power / costs**weight_power
+    unmeasured = model.left_out**loss_power
+    merit = unmeasured / costs**weight_power
     first = np.array([always(pair) for pair in pairs], bool)
     order = np.lexsort((-merit, ~first))
-    left_out = np.append(np.cumsum((model.dependence**loss_power)[order][::-1])[::-1], 0.0)
+    left_out = np.append(np.cumsum(unmeasured[order][::-1])[::-1], 0.0)
     best: tuple[float, list[MeasuredPair]] | None = None
     for number in _numbers(max(1, int(first.sum())), count):
         chosen = order[:number]
