@@ -84,7 +84,7 @@ def synthesise(
     fine = layers[0].marginals.cells
     base = layers[1].marginals.cells if detailed and len(layers) > 1 else fine
     shares = [_column_shares(layers, column) for column in range(len(schema))]
-    if detailed and not all(layer.even for layer in layers[1:]):
+    if detailed and len(layers) > 1:
         shares = _with_nearest_masses(shares, measurements, layers, rng)
     groups = [coarse_codes(points, cells) for points, cells in zip(fine, base, strict=True)]
     masses = [sum_by_group(g, p, c.size) for g, p, c in zip(groups, shares, base, strict=True)]
@@ -158,7 +158,8 @@ def _with_nearest_masses(
 ) -> list[Floats]:
     """Distributions of the columns over the first layer's cells, with groups nearest to what the layers measured.
 
-    With noise on every cell, least squares had that result before.
+    The nearest non-negative shares are found with all layers together. If they were made non-negative one by one, empty
+    tails would keep noise that the sums of other tables contradict.
     """
     rows, (first, *others) = layers[0].rows, measurements
     (points, _), *estimates = (m.estimate() for m in measurements)
