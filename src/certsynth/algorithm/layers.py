@@ -19,9 +19,10 @@ from certsynth.queries.grouping import best_groups, best_representatives, most_g
 from certsynth.queries.marginals import CellCounts, Subset
 from certsynth.queries.tally import Rows
 
-NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
-"""A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
-does more harm get more budget."""
+NOISE_COST_POWER, SINGLE_NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 0.5, 64
+"""A table's weight is (cost / largest cost) ** power, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise does more
+harm get more budget. Of tables of several columns the largest loss matters most; of single columns the mean, since each
+is part of as many tables as every other."""
 
 VALUE_WEIGHT = 1 / 3
 """Weight of the counts of single values of a column, relative to that of its runs of values."""
@@ -144,7 +145,8 @@ def weighted_marginals(cells: tuple[Cells, ...], layer: LayerSpec) -> Marginals:
     if not layer.strategy.shares_total:  # the paper's mechanism weights all tables equally
         return Marginals(cells=cells, subsets=layer.subsets)
     costs = noise_costs(cells, layer.subsets)
-    weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * (costs / costs.max()) ** NOISE_COST_POWER), 1).astype(int).tolist()
+    power = SINGLE_NOISE_COST_POWER if layer.ways == 1 else NOISE_COST_POWER
+    weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * (costs / costs.max()) ** power), 1).astype(int).tolist()
     return Marginals(cells=cells, subsets=layer.subsets, weights=tuple(weights) if len(set(weights)) > 1 else ())
 
 

@@ -73,6 +73,6 @@ def measure_dependence(
 
 
 def excess_rows(noisy: Ints, references: Sequence[Reference]) -> Floats:
-    """Estimate how many rows of each table are elsewhere than expected, beyond chance: not below 0."""
+    """Estimate how many rows of each table are elsewhere than expected, beyond chance. Noise may make it negative."""
     chance = np.array([reference.chance() for reference in references])
-    return np.maximum((noisy - chance) / (2 * SCORE_UNITS), 0.0)
+    return (noisy - chance) / (2 * SCORE_UNITS)

@@ -18,12 +18,14 @@ from certsynth.algorithm.adaptive.choice import (
     choose_layers,
     measure_scores,
     noisy_dependence,
+    single_share,
 )
 from certsynth.algorithm.declaration import checked
 from certsynth.algorithm.layers import LayerSpec, measure_layers
 from certsynth.algorithm.method import MIN_ADAPTIVE_PAIRS, method_for
 from certsynth.algorithm.options import ReleaseOptions
 from certsynth.algorithm.settings import Settings
+from certsynth.algorithm.task import Task
 from certsynth.domain import Category, Groups, Schema
 from certsynth.mechanisms import Budget, FullMeasurement, Neighbours, Sensitivity, Unit
 from certsynth.mechanisms.samplers import NoisyIntegers
@@ -66,7 +68,7 @@ def test_all_steps_cost_the_budget_exactly(neighbours, budget, asked):
     schema = cube(5)
     settings = adaptive(schema, **{budget: "1/3"}, neighbours=neighbours, **ASKED[asked])
     rows = in_memory(table(400, 5, 1))
-    singles, scores = measure_scores(schema, settings, rows, noise=SeededNoise(1))
+    singles, scores = measure_scores(Task(schema, settings, 400), rows, noise=SeededNoise(1))
     layers = chosen(schema, settings, singles, scores)
     made = measure_layers(rows, schema, layers, noise=SeededNoise(2), made=[singles])
     assert made[0] is singles
@@ -111,7 +113,7 @@ class Given(FixedOutput):
     def add(self, values: np.ndarray, *, sensitivity: Sensitivity, budget: Budget) -> NoisyIntegers:
         made = super().add(values, sensitivity=sensitivity, budget=budget)
         scores = len(values) == 15
-        return dataclasses.replace(made, values=made.values * (10**6 if scores else 1))
+        return dataclasses.replace(made, values=made.values * (10**4 if scores else 1))
 
 
 def same_layers(first: tuple[LayerSpec, ...], second: tuple[LayerSpec, ...]) -> bool:
@@ -131,7 +133,7 @@ def test_layers_depend_on_noisy_numbers_alone(neighbours, budget):
     found = []
     for seed, noise in ((1, Given(5)), (2, Given(5)), (1, Given(6))):
         rows = table(300, 6, seed)
-        singles, scores = measure_scores(schema, settings, in_memory(rows), noise=noise)
+        singles, scores = measure_scores(Task(schema, settings, 300), in_memory(rows), noise=noise)
         for column in rows:
             column.fill(np.nan)
         found.append(chosen(schema, settings, singles, scores))
@@ -141,7 +143,7 @@ def test_layers_depend_on_noisy_numbers_alone(neighbours, budget):
 
 def test_repeating_the_choice_gives_the_same_layers():
     schema, settings = cube(6), adaptive(cube(6), epsilon=1)
-    singles, scores = measure_scores(schema, settings, in_memory(table(500, 6, 3)), noise=SeededNoise(4))
+    singles, scores = measure_scores(Task(schema, settings, 500), in_memory(table(500, 6, 3)), noise=SeededNoise(4))
     first, second = (chosen(schema, settings, singles, scores) for _ in range(2))
     assert same_layers(first, second)
 
@@ -152,12 +154,38 @@ def test_the_pair_that_depends_most_is_measured():
     schema, settings = cube(6), adaptive(cube(6), epsilon=1, neighbours="add-remove")
     rows = [rng.random(20_000) for _ in range(5)]
     rows.append(rows[2].copy())
-    singles, scores = measure_scores(schema, settings, in_memory(rows), noise=SeededNoise(1))
+    singles, scores = measure_scores(Task(schema, settings, 20_000), in_memory(rows), noise=SeededNoise(1))
     layers = chosen(schema, settings, singles, scores)
     measured = {pair for layer in layers[1:] for pair in layer.subsets}
     assert (2, 5) in measured
     dependence = dict(zip(candidate_pairs(settings), noisy_dependence(schema, settings, singles, scores), strict=True))
     assert max(dependence, key=dependence.__getitem__) == (2, 5)
+
+
+def test_pairs_that_noise_hides_have_a_part_of_the_mean_dependence():
+    """Two columns are equal and the others independent."""
+    rng = np.random.default_rng(0)
+    schema, settings = cube(6), adaptive(cube(6), epsilon=1, neighbours="add-remove")
+    rows = [rng.random(20_000) for _ in range(5)]
+    rows.append(rows[2].copy())
+    singles, scores = measure_scores(Task(schema, settings, 20_000), in_memory(rows), noise=SeededNoise(1))
+    found = noisy_dependence(schema, settings, singles, scores)
+    assert (found == found.min()).sum() >= 4
+    assert 0 < found.min() < found.mean() / 2
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_single_columns_get_more_the_fewer_rows_there_are_to_each(budget):
+    def percent(columns: int, rows: int, neighbours: str = "add-remove") -> Fraction:
+        settings = adaptive(cube(columns), **{budget: "0.5"}, neighbours=neighbours)
+        return 100 * single_share(Task(cube(columns), settings, rows))
+
+    by_rows = [percent(14, rows) for rows in (0, 1, 1_000, 10_000, 100_000, 10**9)]
+    assert by_rows == sorted(by_rows, reverse=True)
+    assert by_rows[0] == by_rows[1] == 90
+    assert by_rows[-1] == 10
+    assert percent(8, 20_000) < percent(14, 20_000) < percent(20, 20_000)
+    assert percent(14, 20_000) < percent(14, 20_000, "replace-one")
 
 
 @pytest.mark.parametrize("columns", range(2, 16))
@@ -204,7 +232,7 @@ def sizes_measured(rows: int) -> dict[tuple[int, ...], tuple[int | None, int | N
     """The groups of each measured pair, and how many of them the first column has."""
     settings = adaptive(MANY_LABELS, epsilon=1, neighbours="add-remove")
     source = in_memory(units(rows))
-    singles, scores = measure_scores(MANY_LABELS, settings, source, noise=SeededNoise(1))
+    singles, scores = measure_scores(Task(MANY_LABELS, settings, rows), source, noise=SeededNoise(1))
     layers = chosen(MANY_LABELS, settings, singles, scores)
     made = measure_layers(source, MANY_LABELS, layers, noise=SeededNoise(2), made=[singles])
     for fine, coarse in itertools.pairwise(m.marginals.cells for m in made):

@@ -45,7 +45,7 @@ class Adaptive(Layered):
         )
 
     def choose(self, task: Task, private: PrivateTable, means: Means) -> Chosen:
-        first, noisy = measure_scores(task.schema, task.settings, private.counting, noise=means.spending)
+        first, noisy = measure_scores(task, private.counting, noise=means.spending)
         dependence = noisy_dependence(task.schema, task.settings, first, noisy)
         design = as_design(task.settings, choose_layers(task.schema, task.settings, first, dependence))
         return Chosen(

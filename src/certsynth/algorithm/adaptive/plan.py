@@ -81,7 +81,7 @@ def plan_adaptive(task: Task, *, memory: int | None, progress: Progress) -> Plan
         choice=choice,
         candidates=[choice],
         variations=_variations(task, losses[0], choice.predicted_bound, progress),
-        split=single_share(task.settings),
+        split=single_share(task),
         statistics=expect_statistics(task, [errors for _, errors in rehearsed]),
     )
 
@@ -108,7 +108,7 @@ def _rehearsed_errors(
     budget = scaled_budget(settings.privacy.budget, Fraction(rows, fewer))
     scaled = dataclasses.replace(settings, privacy=dataclasses.replace(settings.privacy, budget=budget))
     noise, source = SimulatedNoise(rng), in_memory(table)
-    singles, scores = measure_scores(schema, scaled, source, noise=noise)
+    singles, scores = measure_scores(Task(schema, scaled, fewer), source, noise=noise)
     dependence = noisy_dependence(schema, scaled, singles, scores)
     layers = choose_layers(schema, scaled, singles, dependence)
     made = measure_layers(source, schema, layers, noise=noise, made=[singles])
