@@ -42,6 +42,7 @@ from certsynth.projection.transport_program import TransportProgram
 from certsynth.queries import Marginals
 from certsynth.sources import cleaned, open_source
 from certsynth.transport import Network, transport_loss
+from common_questions import answers
 from survey import ALABAMA, CALIFORNIA, LABELS, NEW_YORK, NUMBERS, TRAVEL
 
 RUNS = 5  # of whatever the section `default` makes
@@ -363,6 +364,7 @@ SECTIONS: dict[str, Callable[[Path], None]] = {
     "pairs": pairs,
     "slack": slack,
     "statistics": statistics,
+    "answers": answers,
     "rows": rows,
 }
 
