@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 import generators as gen
 from certsynth.domain import Cells, Groups
 from certsynth.projection import particles
-from certsynth.projection.particles import View, _finest, _overfull_rows, _State, _sweep, fit, scales
+from certsynth.projection.particles import View, _finest, _overfull_rows, _State, _sweep, fit, mend, scales
 
 PAIRS = ((0, 1), (0, 2), (1, 2))
 
@@ -437,6 +437,28 @@ def test_targets_below_0_do_not_keep_rows_from_the_cells_that_should_have_most(s
     found = fit(start, [noisy], rng)
     assert errors(found, [noisy])[0] < 1.4
     assert np.mean(found[:, 0] == found[:, 1]) > 0.85
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mending_brings_a_table_back_to_its_noise_without_harm_to_the_total(seed: int) -> None:
+    start, views = nearly_a_function(seed)
+    broken = fit(start, views, np.random.default_rng(seed))
+    some = np.random.default_rng(seed).choice(len(broken), len(broken) // 50, replace=False)
+    broken[some, 1] = np.random.default_rng(seed).permutation(broken[some, 1])
+    mended = mend(broken, views, np.random.default_rng(seed))
+    assert errors(broken, views)[0] > 5
+    assert errors(mended, views)[0] < 1.5
+    assert sum(errors(mended, views)) < sum(errors(broken, views))
+    assert [sorted(column) for column in mended.T] == [sorted(column) for column in broken.T]
+
+
+def test_views_that_rows_are_near_to_are_not_mended() -> None:
+    start, views = made_up("all pairs", rows=300)
+    near = [
+        View(v.columns, v.codes, v.target, 0.9 * float(np.linalg.norm(table(start, v) / 300 - v.target))) for v in views
+    ]
+    assert 1 < max(errors(start, near)) < particles.MAX_ERROR
+    assert np.array_equal(mend(start, near, np.random.default_rng(14)), start)
 
 
 def test_rows_within_the_noise_of_every_view_stay_as_they_are() -> None:

@@ -24,6 +24,9 @@ Indices = NDArray[np.uint32]
 TARGET_ERROR = 1.0
 """The error that noise gives the rows that were measured: a view with a larger one is fitted further."""
 
+MAX_ERROR = 1.5
+"""The error above which `mend` works on a view."""
+
 MAX_BLIND_SWEEPS = 10
 SETTLED_GAIN = 0.01
 """Sweeps of swaps between random rows, at most, and the gain in error per view below which they stop. A sweep proposes
@@ -132,6 +135,15 @@ def fit(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progres
             break
     _guide(state, _finest(views), rng, progress)
     progress("fitting", total, total)
+    return state.codes()
+
+
+def mend(start: Ints, views: Sequence[View], rng: np.random.Generator) -> Ints:
+    """Guided swaps alone, for the views that `start` is far from."""
+    if len(start) < 2 or not views:
+        return start
+    state = _State.of(start, views)
+    _guide(state, {c: index for c, index in _finest(views).items() if state.error(index) > MAX_ERROR}, rng, silent)
     return state.codes()
 
 

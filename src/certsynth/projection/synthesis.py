@@ -18,7 +18,7 @@ from certsynth.mechanisms.measure import FullMeasurement, estimate, simulate_all
 from certsynth.projection.emit import multiplicities, running_multiplicities
 from certsynth.projection.group_masses import MAX_GROUPS, NoisyShares, nearest_masses
 from certsynth.projection.margins import nearest_probabilities, project_running_sums, within_groups
-from certsynth.projection.particles import View, count_places, fit, scales
+from certsynth.projection.particles import View, count_places, fit, mend, scales
 from certsynth.projection.relevance import Scale, relevances
 from certsynth.projection.shared_dependence import MAX_CELLS, NoisyTable, contrast_levels, sharpen
 from certsynth.projection.simplex import project_to_simplex
@@ -94,8 +94,10 @@ def synthesise(
     known = None if public is None else [c.to_cells(x, g) for c, x, g in zip(schema, public, fine, strict=True)]
     start = _initial_rows(held, known, rng)
     layers = layers[int(detailed) :]
-    fitted = fit(start, _make_views(layers, base, masses), rng, progress=progress)
+    measured = _make_views(layers, base, masses)
+    fitted = fit(start, measured, rng, progress=progress)
     fitted = fit(fitted, _make_views(_sharpen(layers, base, masses, fitted, rng), base, masses), rng, progress=progress)
+    fitted = mend(fitted, measured, rng)
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
