@@ -38,7 +38,7 @@ WEIGHT_POWER, GAUSSIAN_WEIGHT_POWER = 3 / 4, 1 / 2
 p/(p + 1) in ε, where a weight costs budget in proportion, and p/(p + 2) in ρ, where it costs its square: this minimises
 the sum of powers of losses that fall in proportion to the weight."""
 
-PREFERENCE = 2.0
+PREFERENCE = 3.0
 """Factor on the weight of pairs that are always measured."""
 
 NOISE_LEVELS = 16
