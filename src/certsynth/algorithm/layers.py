@@ -19,10 +19,9 @@ from certsynth.queries.grouping import best_groups, best_representatives, most_g
 from certsynth.queries.marginals import CellCounts, Subset
 from certsynth.queries.tally import Rows
 
-NOISE_COST_POWER, SINGLE_NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 0.5, 64
-"""A table's weight is (cost / largest cost) ** power, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise does more
-harm get more budget. Of tables of several columns the largest loss matters most; of single columns the mean, since each
-is part of as many tables as every other."""
+NOISE_COST_POWER, MAX_TABLE_WEIGHT = 0.7, 64
+"""A table's weight is (cost / largest cost) ** NOISE_COST_POWER, rounded to 1/MAX_TABLE_WEIGHT: tables on which noise
+does more harm get more budget."""
 
 VALUE_WEIGHT = 1 / 3
 """Weight of the counts of single values of a column, relative to that of its runs of values."""
@@ -39,7 +38,7 @@ class LayerSpec:
     `cells` are even ones, `resolution` to the unit length; all points of the columns' lattices; or groups of the first
     layer's points, chosen by its noisy counts of single columns: at most `resolution` groups to a line, or twice that
     if it is long, and at most `label_groups` of labels, by default as many as noise allows. `weights` of the tables are
-    those of `Marginals`; by default they grow with the cost of noise on each table.
+    those of `Marginals`; by default they grow with a power of the cost of noise on each table.
     """
 
     subsets: tuple[Subset, ...]
@@ -49,6 +48,7 @@ class LayerSpec:
     budget: Budget
     weights: tuple[int, ...] = ()
     label_groups: int | None = None
+    noise_cost_power: float = NOISE_COST_POWER
 
     @property
     def ways(self) -> int:
@@ -145,8 +145,8 @@ def weighted_marginals(cells: tuple[Cells, ...], layer: LayerSpec) -> Marginals:
     if not layer.strategy.shares_total:  # the paper's mechanism weights all tables equally
         return Marginals(cells=cells, subsets=layer.subsets)
     costs = noise_costs(cells, layer.subsets)
-    power = SINGLE_NOISE_COST_POWER if layer.ways == 1 else NOISE_COST_POWER
-    weights = np.maximum(np.rint(MAX_TABLE_WEIGHT * (costs / costs.max()) ** power), 1).astype(int).tolist()
+    found = np.rint(MAX_TABLE_WEIGHT * (costs / costs.max()) ** layer.noise_cost_power)
+    weights = np.maximum(found, 1).astype(int).tolist()
     return Marginals(cells=cells, subsets=layer.subsets, weights=tuple(weights) if len(set(weights)) > 1 else ())
 
 

@@ -31,6 +31,10 @@ MIN_SINGLE_PERCENT, MAX_SINGLE_PERCENT = 10, 90
 is that on a count if single columns got everything; and the percentage, at least and at most. The fewer rows there are
 to a column, the more is lost by noise on single columns, and the less can be learnt about pairs."""
 
+SINGLE_NOISE_COST_POWER = 0.5
+"""Weights of single columns grow with this power of the cost of noise: each column is part of as many pairs as every
+other, so that the mean of their losses counts, which is least so in ε."""
+
 NOISE_LOSS_FACTORS = {Unit.EPSILON: 0.25, Unit.RHO: 0.2}
 """The part of the noise, summed over cells, that remains as a loss after the fit."""
 
@@ -74,7 +78,8 @@ def measure_scores(task: Task, private: Rows, *, noise: Noise) -> tuple[FullMeas
 
 def _single_columns(settings: Settings, budget: Budget) -> LayerSpec:
     plain = strategy_named("identity", neighbours=settings.neighbours)
-    return LayerSpec(subsets_within(settings.subsets, 1), "points", None, plain, budget)
+    columns = subsets_within(settings.subsets, 1)
+    return LayerSpec(columns, "points", None, plain, budget, noise_cost_power=SINGLE_NOISE_COST_POWER)
 
 
 def noisy_dependence(schema: Schema, settings: Settings, singles: FullMeasurement, scores: NoisyScalars) -> Floats:
