@@ -148,28 +148,27 @@ def test_repeating_the_choice_gives_the_same_layers():
     assert same_layers(first, second)
 
 
-def test_the_pair_that_depends_most_is_measured():
-    """Two columns are equal and the others independent."""
+@pytest.fixture(scope="module")
+def two_equal_columns() -> tuple[Schema, Settings, FullMeasurement, NoisyScalars]:
+    """Of six columns the third and the last are equal, and the others independent."""
     rng = np.random.default_rng(0)
     schema, settings = cube(6), adaptive(cube(6), epsilon=1, neighbours="add-remove")
     rows = [rng.random(20_000) for _ in range(5)]
     rows.append(rows[2].copy())
-    singles, scores = measure_scores(Task(schema, settings, 20_000), in_memory(rows), noise=SeededNoise(1))
-    layers = chosen(schema, settings, singles, scores)
+    return schema, settings, *measure_scores(Task(schema, settings, 20_000), in_memory(rows), noise=SeededNoise(1))
+
+
+def test_the_pair_that_depends_most_is_measured(two_equal_columns):
+    _, settings, *_ = two_equal_columns
+    layers = chosen(*two_equal_columns)
     measured = {pair for layer in layers[1:] for pair in layer.subsets}
     assert (2, 5) in measured
-    dependence = dict(zip(candidate_pairs(settings), noisy_dependence(schema, settings, singles, scores), strict=True))
+    dependence = dict(zip(candidate_pairs(settings), noisy_dependence(*two_equal_columns), strict=True))
     assert max(dependence, key=dependence.__getitem__) == (2, 5)
 
 
-def test_pairs_that_noise_hides_have_a_part_of_the_mean_dependence():
-    """Two columns are equal and the others independent."""
-    rng = np.random.default_rng(0)
-    schema, settings = cube(6), adaptive(cube(6), epsilon=1, neighbours="add-remove")
-    rows = [rng.random(20_000) for _ in range(5)]
-    rows.append(rows[2].copy())
-    singles, scores = measure_scores(Task(schema, settings, 20_000), in_memory(rows), noise=SeededNoise(1))
-    found = noisy_dependence(schema, settings, singles, scores)
+def test_pairs_that_noise_hides_have_a_part_of_the_mean_dependence(two_equal_columns):
+    found = noisy_dependence(*two_equal_columns)
     assert (found == found.min()).sum() >= 4
     assert 0 < found.min() < found.mean() / 2
 
