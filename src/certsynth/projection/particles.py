@@ -138,12 +138,13 @@ def fit(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progres
     return state.codes()
 
 
-def mend(start: Ints, views: Sequence[View], rng: np.random.Generator) -> Ints:
-    """Guided swaps alone, for the views that `start` is far from."""
+def mend(start: Ints, views: Sequence[View], rng: np.random.Generator, *, progress: Progress = silent) -> Ints:
+    """Guided swaps alone, for the finest views that `start` is far from."""
     if len(start) < 2 or not views:
         return start
     state = _State.of(start, views)
-    _guide(state, {c: index for c, index in _finest(views).items() if state.error(index) > MAX_ERROR}, rng, silent)
+    far = {columns: index for columns, index in _finest(views).items() if state.error(index) > MAX_ERROR}
+    _guide(state, far, rng, progress)
     return state.codes()
 
 

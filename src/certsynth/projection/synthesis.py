@@ -97,7 +97,7 @@ def synthesise(
     measured = _make_views(layers, base, masses)
     fitted = fit(start, measured, rng, progress=progress)
     fitted = fit(fitted, _make_views(_sharpen(layers, base, masses, fitted, rng), base, masses), rng, progress=progress)
-    fitted = mend(fitted, measured, rng)
+    fitted = mend(fitted, measured, rng, progress=progress)
     copies = multiplicities(np.full(count, 1 / count), rows)
     codes = rng.permutation(np.repeat(fitted, copies, axis=0), axis=0)
 
