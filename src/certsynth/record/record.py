@@ -253,7 +253,9 @@ class PairRecord:
     columns: Columns = said("The two columns.", RECOMPUTED)
     groups: Resolution = said("Groups of values along a column, at most; twice that if it is long.", RECOMPUTED)
     dependence: Loss = said(
-        "The noisy share of rows that are elsewhere than if the columns were independent, beyond chance.", RECOMPUTED
+        "The noisy share of rows that are elsewhere than if the columns were independent, beyond chance; where noise "
+        "hides it, a part of the mean over all pairs.",
+        RECOMPUTED,
     )
 
 
