@@ -69,6 +69,9 @@ def test_a_column_that_needs_backquotes_is_written_out(query, problem, fixed):
         ("std(hours)", "'std' is not a statistic; did you mean 'sd'?"),
         ("medain(hours)", "'medain' is not a statistic; did you mean 'median'?"),
         ("fraction(hours > 3 and zz = 1)", "no column is called 'zz'; there are"),
+        ("fraction(\"income>50K\" = 1)", "in quotes this is a text, not the column; write `income>50K`."),
+        ("fraction(3 <= 'hours')", "in quotes this is a text, not the column; write `hours`."),
+        ("fraction('Tom' = 1)", "both sides are constants; name a column."),
         ("mean(hours - hours)", "a constant needs no answer; name a column."),
     ],
 )  # fmt: skip

@@ -165,7 +165,7 @@ class Reader:
 
     def comparison(self, left: _Value, sign: str, right: _Value) -> Condition:
         if left.is_constant and right.is_constant:
-            raise BadExpression(left.at, "both sides are constants; name a column.")
+            raise self.without_column(left, right)
         if left.labels is not None and right.labels is not None:
             return self.same_label(left, sign, right)
         if left.labels is not None or right.labels is not None:
@@ -179,6 +179,14 @@ class Reader:
         if left.dates != right.dates:
             raise _number_with_date(*((right, left) if left.dates else (left, right)))
         return Comparison(_in_ticks_of(right, left), sign, _in_ticks_of(left, right))
+
+    def without_column(self, *constants: _Value) -> BadExpression:
+        """The error of a comparison of constants, of which one may be the name of a column in quotes."""
+        for each in constants:
+            if isinstance(each.literal, str) and each.literal in self.columns:
+                name = each.literal.replace("`", "``")
+                return BadExpression(each.at, f"in quotes this is a text, not the column; write `{name:.60}`.")
+        return BadExpression(constants[0].at, "both sides are constants; name a column.")
 
     def same_label(self, left: _Value, sign: str, right: _Value) -> Condition:
         """Compare two columns of labels."""
